@@ -39,7 +39,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"lookahead": "coherent"},
         {"lookahead": "paper"},
         _FORWARD,
-        {"sequence": "both"},
+        {"sequence": "auto"},
     ],
     "cos": [{}, _FORWARD],
     "full": [{}, _FORWARD],

@@ -264,8 +264,7 @@ def check_parameters(make: Any, X: Any, y: Any) -> None:
     """Every declared constraint refuses a wrong value by its name, and nothing is fitted."""
     parameters, constraints = set(make().get_params()), make().constraints
     assert set(constraints) <= parameters
-    # Directions are checked with the names of the covariates.
-    assert parameters - set(constraints) <= {"costs", "joint", "monotonic_cst"}
+    assert parameters - set(constraints) <= {"costs", "joint"}
     wrong = [object(), float("nan"), float("inf"), -1, "no such word", True, [], np.full(2, -1.0)]
     for name, value in product(constraints, wrong):
         if name == "n_jobs" and isinstance(value, int):

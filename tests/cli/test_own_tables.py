@@ -164,7 +164,7 @@ def test_the_order_is_found_as_it_is_asked_for(run, tmp_path):
     data.write_text("a,b,dear,y\n" + "\n".join(lines) + "\n")
     common = ("--target", "y", "--prices", "a=4", "--prices", "b=4", "--prices", "dear=12", *ERRORS)
     found = {}
-    for word in ("group-lasso", "group_lasso", "forward", "both"):
+    for word in ("group-lasso", "group_lasso", "forward", "auto"):
         out = tmp_path / f"{word}.adacos"
         code, reported, err = run("fit", data, *common, "--out", out, "--sequence", word, "--json")
         assert code == 0, err
@@ -172,11 +172,11 @@ def test_the_order_is_found_as_it_is_asked_for(run, tmp_path):
     assert found["group-lasso"]["sequence"] == found["group_lasso"]["sequence"] == "group_lasso"
     assert found["forward"]["sequence"] == "forward"
     assert found["forward"]["order"][0] == "dear"
-    assert found["both"]["sequence"] in ("forward", "group_lasso")
-    code, reported, _ = run("info", tmp_path / "both.adacos")
-    assert "unless forward selection costs less" in reported
+    assert found["auto"]["sequence"] == "forward"
+    code, reported, _ = run("info", tmp_path / "auto.adacos")
+    assert "costs less than that of the group lasso on rows" in reported
     code, reported, _ = run("info", tmp_path / "forward.adacos")
-    assert "unless forward selection" not in reported
+    assert "than that of the group lasso" not in reported
     for policy, word, text in (
         ("adacos", "forwards", "Did you mean forward?"),
         ("planning", "forward", "goes with --policy adacos, branching, cos and full"),

@@ -126,7 +126,6 @@ def test_weights_are_counts_of_rows_also_nested(run, tmp_path) -> None:
         ([*BOTH, "--weights", "w", "--groups", "w"], "must be another column than that of"),
         ([*BOTH, "--weights", "w", "--prevalence", 0.1], "cannot be given with weights"),
         ([*BOTH, "--weights", "w", "--policy", "auto"], "goes with --policy adacos, branching"),
-        ([*BOTH, "--weights", "w", "--sequence", "both"], "cannot be given with --sequence"),
         ([*BOTH, "--prevalence", 5], "prevalence: must be a finite number > 0 and < 1"),
         ([*BOTH, "--weights", "a"], "must hold a weight in every row"),
         ([*BOTH, "--drop", "id, z"], "--drop: must name columns; received z"),

@@ -269,8 +269,6 @@ def test_arrays_few_rows_and_what_is_refused():
         frames = dd.from_pandas(table, npartitions=3)
         with pytest.raises(InvalidInputError, match="must name a column"):
             AdaCOSClassifier(COSTS).fit(frames, "sick")
-        with pytest.raises(InvalidInputError, match="sequence"):
-            AdaCOSClassifier(COSTS, sequence="both").fit(frames, "ill")
 
 
 def test_forward_selection_and_the_harness_run_where_joblib_is_reported_to(tmp_path):

@@ -116,7 +116,7 @@ def test_the_orders_above_differ_and_one_is_decided_by_likelihood() -> None:
     assert len(set(totals)) == 5, "by the number of covariates alone"
 
 
-@pytest.mark.parametrize("sequence", ["group_lasso", "forward", "both"])
+@pytest.mark.parametrize("sequence", ["auto", "group_lasso", "forward"])
 @pytest.mark.parametrize("cls", [AdaCOSClassifier, COSClassifier, FullModelClassifier])
 def test_two_jobs_change_no_bit(cls: Any, sequence: str) -> None:
     X, y = rows(100)

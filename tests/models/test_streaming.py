@@ -111,8 +111,6 @@ def test_a_recall_may_name_the_positive_class(large, tmp_path):
 def test_what_cannot_be_streamed_is_refused_by_name(large, tmp_path, monkeypatch):
     table = frame(2500)
     stored = written(tmp_path, table)
-    with pytest.raises(InvalidInputError, match="sequence"):
-        AdaCOSClassifier(COSTS, sequence="both").fit(stored, "ill")
     with pytest.raises(InvalidInputError, match="above 0 for a table that is read a piece"):
         AdaCOSClassifier(COSTS).fit(stored, "ill", sample_weight=np.arange(2500))
     for costs in (Costs(COSTS.covariates, false_positive=30), COSTS):

@@ -51,19 +51,20 @@ def test_a_strong_expensive_covariate_that_comes_late_is_named_and_the_other_ord
     None
 ):
     X, y = drawn(0, 800)
-    policy = AdaCOSClassifier(COSTS, **QUICK)
-    with pytest.warns(TableWarning, match='Try sequence="both"'):
+    policy = AdaCOSClassifier(COSTS, sequence="group_lasso", **QUICK)
+    with pytest.warns(TableWarning, match='Try sequence="auto"'):
         policy.fit(X, y)
     (item,) = advice(policy, X, y)
     assert item.covariates == ("x6",)
     assert "answering by x6 alone costs" in item.message.lower()
     fresh, classes = drawn(1, 4000)
-    forward = AdaCOSClassifier(COSTS, sequence="forward", **QUICK)
+    auto = AdaCOSClassifier(COSTS, sequence="auto", **QUICK)
     with warnings.catch_warnings():
         warnings.simplefilter("error", TableWarning)
-        forward.fit(X, y)
-    assert advice(forward, X, y) == []
-    ours, other = (total_cost(one.acquire(fresh), classes, COSTS) for one in (policy, forward))
+        auto.fit(X, y)
+    assert auto.sequence_ == "forward"
+    assert advice(auto, X, y) == []
+    ours, other = (total_cost(one.acquire(fresh), classes, COSTS) for one in (policy, auto))
     assert other < ours - 2
 
 
@@ -72,7 +73,7 @@ def test_what_is_said_to_cost_less_does_on_fresh_rows() -> None:
     X, y = drawn(2, 3000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TableWarning)
-        policy = AdaCOSClassifier(COSTS, **QUICK).fit(X, y)
+        policy = AdaCOSClassifier(COSTS, sequence="group_lasso", **QUICK).fit(X, y)
     own = out_of_fold_cost(policy, X, y)
     assert own is not None
     found = cheaper_alone(policy, X, own, y)
@@ -92,20 +93,21 @@ def test_nothing_is_advised_where_no_order_is_better(load: Any, kind: Any) -> No
     costs = Costs([data.prices[n] for n in data.names], false_positive=100, false_negative=1000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TableWarning)
-        policy = kind(costs, **QUICK).fit(data.X, data.y)
+        policy = kind(costs, sequence="group_lasso", **QUICK).fit(data.X, data.y)
     assert advice(policy, data.X, data.y) == []
 
 
-def test_nothing_is_advised_where_another_order_cannot_be_asked_for() -> None:
+def test_nothing_is_advised_where_rows_are_not_stopped_by_what_they_cost() -> None:
     X, y = drawn(0, 800)
     weight = np.where(np.arange(800) < 400, 2.0, 1.0)
+    order = {"sequence": "group_lasso", **QUICK}
     policy: Any
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TableWarning)
         for policy, more in (
-            (AdaCOSClassifier(COSTS, **QUICK), {"sample_weight": weight}),
-            (AdaCOSClassifier(COSTS, mean_budget=8.0, **QUICK), {}),
-            (FullModelClassifier(COSTS, **QUICK), {}),
+            (AdaCOSClassifier(COSTS, **order), {"sample_weight": weight}),
+            (AdaCOSClassifier(COSTS, mean_budget=8.0, **order), {}),
+            (FullModelClassifier(COSTS, **order), {}),
         ):
             policy.fit(X, y, **more)
             assert advice(policy, X, y) == []
@@ -122,7 +124,7 @@ def test_categories_and_missing_values_are_cells() -> None:
     costs = Costs(dict.fromkeys(weak, 1.0) | {"word": 4.0}, false_positive=30, false_negative=30)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TableWarning)
-        policy = COSClassifier(costs, **QUICK).fit(X, y)
+        policy = COSClassifier(costs, sequence="group_lasso", **QUICK).fit(X, y)
     # As if it had paid for everything.
     own = np.full(900, 9.0)
     found = cheaper_alone(policy, X, own, y)
@@ -142,9 +144,10 @@ def test_the_command_line_names_its_option(tmp_path: Path) -> None:
     listed = f"[prices]\n{prices}\n[errors]\nmisclassification = [{rows}]\n"
     (tmp_path / "p.toml").write_text(listed)
     given = ["--target", "y", "--prices", str(tmp_path / "p.toml"), "--policy", "cos"]
+    given += ["--sequence", "group-lasso"]
     out = ["--out", str(tmp_path / "m.adacos"), "--json"]
     result = CliRunner().invoke(app, ["fit", str(tmp_path / "t.csv"), *given, *out])
     assert result.exit_code == 0, result.output
     doubts = " ".join(json.loads(result.stdout)["warnings"])
     assert "answering by strong alone costs" in doubts
-    assert "--sequence both" in doubts
+    assert "--sequence auto" in doubts

@@ -359,7 +359,7 @@ def test_from_model_needs_a_fitted_policy_over_sets(other: Any) -> None:
         COSClassifier().from_model(other)
 
 
-@pytest.mark.parametrize("sequence", ["group_lasso", "forward", "both"])
+@pytest.mark.parametrize("sequence", ["auto", "group_lasso", "forward"])
 def test_no_training_value_travels_with_a_pickle(sequence: str) -> None:
     """A value that occurs once, as the bytes of a float, must not be found in the pickle."""
     X, y = numbers(120, 9)

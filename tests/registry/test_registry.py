@@ -222,7 +222,7 @@ def test_target_recall_is_said_of_those_that_stop_by_it() -> None:
     for method in METHODS.values():
         policy = method.make(Costs())
         # Forward selection needs the cost of a false negative, which a target recall replaces.
-        able = policy.stops_by_rule and policy.sequence == "group_lasso"
+        able = policy.stops_by_rule and policy.sequence != "forward"
         assert method.recall is able, method.name
 
 
@@ -247,7 +247,7 @@ def test_methods_of_one_family_take_over_one_fit() -> None:
     y = (X[:, 0] + rng.normal(size=60) > 0).astype(int)
     costs = Costs([1.0, 2.0], false_positive=10, false_negative=10)
     shared = [members for members in families.values() if len(members) > 1]
-    assert len(shared) == 3
+    assert len(shared) == 2
     for first, *others in shared:
         fitted = first.make(costs).set_params(cv=2, strengths="common").fit(X, y)
         for other in others:

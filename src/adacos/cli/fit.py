@@ -182,8 +182,8 @@ def fit(
         str | None,
         typer.Option(
             help="How adacos, branching, cos and full order covariates: group-lasso (the default), "
-            "forward, or both for the one that costs less in nested cross-validation, which takes "
-            "about twenty times as long."
+            "forward, or auto for the group lasso unless forward selection costs less in "
+            "cross-validation."
         ),
     ] = None,
     nested: Annotated[
@@ -301,7 +301,7 @@ def fit(
         protocol=None if written is None else written.with_classes(rows.class_names),
     )
     check_takes_groups(estimator, policy, groups)
-    check_takes_weights(estimator, policy, columns, prevalence, sequence)
+    check_takes_weights(estimator, policy, columns, prevalence)
     warnings = report_doubts(estimator, rows, seconds)
     for doubt in _learn(estimator, rows, seconds, nested, as_json):
         say(f"warning: {doubt}", err=True)

@@ -70,11 +70,10 @@ def show(policy: BasePolicy, console: Console, n_calibration: int | None = None)
         console.print(_compared(card["choice"], said))
     if card["tree"] is not None:
         console.print(card["tree"]["text"], soft_wrap=True)
-    if policy.chosen.sequence == "both":
-        found = {"group_lasso": "the group lasso", "forward": "forward selection"}
+    if policy.chosen.sequence in ("auto", "both") and card["sequence"] == "forward":
         console.print(
-            f"Order of {found[card['sequence']]}: the group lasso, unless forward selection costs "
-            "less on rows that its models did not see, by more than a standard error."
+            "Order of forward selection: it costs less than that of the group lasso on rows that "
+            "its models did not see, by more than a standard error."
         )
     console.print(_stops(policy, card, said))
     for panel in card["panels"]:

@@ -29,7 +29,7 @@ Monotonic = Annotated[
 _RECALLS = ("target_recall", "recall_confidence", "on_uncertifiable")
 # Fits of AdaCOS with the default order that take as long.
 _OF_POLICY = {"branching": 10, "planning": 30, "auto": 50}
-_OF_SEQUENCE = {"forward": 2, "both": 3}
+_OF_SEQUENCE = {"forward": 2, "auto": 2, "both": 3}
 
 
 def read_sequence(policy: str, given: str | None) -> str:
@@ -43,7 +43,7 @@ def read_sequence(policy: str, given: str | None) -> str:
             f"--policy {policy}",
             "Choose one of them, or leave the option out.",
         )
-    words = {name.replace("_", "-"): name for name in (*SEQUENCES, "both")}
+    words = {name.replace("_", "-"): name for name in (*SEQUENCES, "auto", "both")}
     return words[choice("--sequence", given.replace("_", "-"), tuple(words))]
 
 

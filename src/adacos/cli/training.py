@@ -257,7 +257,6 @@ def check_takes_weights(
     policy: str,
     columns: Columns,
     prevalence: float | None,
-    sequence: str | None,
 ) -> None:
     """Refuse weights for a policy that has no use for them, and with what counts rows."""
     if columns.weights is None and prevalence is None:
@@ -272,9 +271,6 @@ def check_takes_weights(
         raise InvalidInputError(option, rule, f"--policy {policy}", "Choose one of them.")
     if estimator.recall_aim.recall_confidence is not None:
         rule = "cannot be given with --recall-confidence, whose exact tests count rows"
-        raise InvalidInputError(option, rule, "", "Leave one of them out.")
-    if sequence == "both":
-        rule = "cannot be given with --sequence both"
         raise InvalidInputError(option, rule, "", "Leave one of them out.")
 
 

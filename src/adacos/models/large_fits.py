@@ -79,7 +79,8 @@ class LargeFits:
     moments : Gram matrix of [1, standardised values, columns].
     y, weight, fold : labels, weights and folds of the rows whose out-of-fold log-odds are kept.
     families : candidates of the strengths.
-    table : the rows and their classes as they were given, to fit on some of them.
+    table : the rows and their classes as they were given, to fit on some of them, and the groups of
+        those whose out-of-fold log-odds are kept. Of rows that come in pieces the groups alone.
     kept : numbers of the rows whose out-of-fold log-odds are kept, whose weights then stand for
     all;
         None for every row.

@@ -26,8 +26,24 @@ from adacos.validation import choices
 _REMEDY = "1 for a function that rises with the covariate, -1 for one that falls, 0 for any."
 
 
+def directions(name: str, value: Any) -> None:
+    """A constraint: directions by name, or in the order of the columns, or None for any."""
+    if value is None:
+        return
+    in_order = not isinstance(value, str) and np.iterable(value) and len(list(value))
+    if not (isinstance(value, Mapping) or in_order):
+        rule = "must be a mapping from names to directions, or have one for each column"
+        raise InvalidInputError(name, rule, value, _REMEDY)
+    named = value.items() if isinstance(value, Mapping) else enumerate(value)
+    for place, direction in named:
+        if isinstance(direction, bool) or direction not in (-1, 0, 1):
+            rule = f"must be -1, 0 or 1 for {place}"
+            raise InvalidInputError(f"{name}[{place!r}]", rule, direction, _REMEDY)
+
+
 def monotone_directions(given: Any, encoder: TableEncoder) -> Ints | None:
     """Direction of each covariate, 1, 0 or -1, from names or in their order; None without any."""
+    directions("monotonic_cst", given)
     if given is None:
         return None
     names = encoder.names
@@ -40,19 +56,15 @@ def monotone_directions(given: Any, encoder: TableEncoder) -> Ints | None:
     if values.shape != (len(names),):
         rule = f"must be a mapping by name, or have one direction for each of {len(names)} columns"
         raise InvalidInputError("monotonic_cst", rule, f"shape {values.shape}", _REMEDY)
-    for name, value in zip(names, values.tolist(), strict=True):
-        if isinstance(value, bool) or value not in (-1, 0, 1):
-            rule = f"must be -1, 0 or 1 for {name}"
-            raise InvalidInputError("monotonic_cst", rule, value, _REMEDY)
-    directions = values.astype(np.intp)
-    if not directions.any():
+    found = values.astype(np.intp)
+    if not found.any():
         return None
-    for k in np.flatnonzero(directions):
+    for k in np.flatnonzero(found):
         if encoder.kinds[k] == CATEGORICAL:
             rule = f"must be 0 for {names[k]}, whose categories have no order"
             remedy = "Leave it out, or code the categories as numbers in their order."
-            raise InvalidInputError("monotonic_cst", rule, int(directions[k]), remedy)
-    return directions
+            raise InvalidInputError("monotonic_cst", rule, int(found[k]), remedy)
+    return found
 
 
 def refuse_directions(rule: str, received: str, remedy: str) -> None:

@@ -57,8 +57,8 @@ class BranchingClassifier(AdaCOSClassifier):
     lookahead : {"realised", "dynamic", "coherent", "paper"}, default="realised"
         Model of the log-odds after an acquisition, see `AdaCOSClassifier`. While branches
         are looked for, "realised" is "dynamic".
-    sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
-        How the sets of the leaves are found, see `AdaCOSClassifier`; "both" chooses for the policy
+    sequence : {"group_lasso", "forward", "auto"}, default="group_lasso"
+        How the sets of the leaves are found, see `AdaCOSClassifier`; "auto" chooses for the policy
         without branches, and its choice holds for all leaves.
     strengths : {"auto", "common", "per_covariate"}, default="auto"
         Penalties of `model_` to choose from, see `LogisticGAM`; leaves have the common ones.

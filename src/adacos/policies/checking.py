@@ -21,8 +21,8 @@ from adacos.tables.encoder import table_rows, validate_table
 from adacos.tables.row_digests import trained_among
 from adacos.tables.suspicions import Suspicion, suspicions
 from adacos.tables.unusual import KINDS, unusual
-from adacos.tables.weights import group_numbers
-from adacos.typing import Floats
+from adacos.tables.weights import groups_or_copies
+from adacos.typing import Floats, Ints
 from adacos.validation import listed
 
 # Rows that are looked at; where there are more, this number is drawn.
@@ -57,10 +57,12 @@ def _alarms(policy: BasePolicy, X: Any, y: Any, groups: Any) -> list[Suspicion]:
     found += _unlike_training(policy, X)
     if y is None:
         return found
-    return [*found, *_misfit(policy, encoded, y, groups), *_no_better(policy, X, y, groups)]
+    labels = np.unique(y, return_inverse=True)[1].astype(np.float64)
+    number = groups_or_copies(groups, encoded, labels)
+    return [*found, *_misfit(policy, encoded, y, number), *_no_better(policy, X, y, number)]
 
 
-def _no_better(policy: BasePolicy, X: Any, y: Any, groups: Any) -> Iterator[Suspicion]:
+def _no_better(policy: BasePolicy, X: Any, y: Any, groups: Ints | None) -> Iterator[Suspicion]:
     """Whether another way to answer costs less on the training rows, by fits without them.
 
     Everyone may be answered alike, or by one set of covariates, or by one covariate alone.
@@ -75,12 +77,11 @@ def _no_better(policy: BasePolicy, X: Any, y: Any, groups: Any) -> Iterator[Susp
         return
     own = out_of_fold_cost(policy, X, true)
     if own is not None:
-        number = None if groups is None else group_numbers(groups, len(y))
-        doubt = cost_doubt(policy, own, true, weight, number)
-        doubt = doubt or set_doubt(policy, X, own, true, number)
+        doubt = cost_doubt(policy, own, true, weight, groups)
+        doubt = doubt or set_doubt(policy, X, own, true, groups)
         if doubt is not None:
             yield Suspicion("no_better", (), doubt[0].upper() + doubt[1:])
-        alone = cheaper_alone(policy, X, own, true, number)
+        alone = cheaper_alone(policy, X, own, true, groups)
         if alone is not None:
             yield Suspicion("other_order", (alone[0],), alone[1][0].upper() + alone[1][1:])
 
@@ -119,7 +120,9 @@ def _unlike_training(policy: BasePolicy, X: Any) -> Iterator[Suspicion]:
         )
 
 
-def _misfit(policy: BasePolicy, encoded: Floats, y: Any, groups: Any) -> Iterator[Suspicion]:
+def _misfit(
+    policy: BasePolicy, encoded: Floats, y: Any, groups: Ints | None
+) -> Iterator[Suspicion]:
     """Where a sum over covariates is wrong about the rows, by models that did not see them."""
     chosen = policy.chosen
     if not has_sets(chosen) or len(chosen.classes_) > 2:
@@ -129,10 +132,9 @@ def _misfit(policy: BasePolicy, encoded: Floats, y: Any, groups: Any) -> Iterato
     # On the training rows themselves the cross-validated log-odds are the honest ones.
     own = np.array_equal(true, chosen.model_.y)
     p = expit(chosen._out_of_fold_with_all() if own else log_odds(encoded))
-    number = None if groups is None else group_numbers(groups, len(true))
     n_training = None if own else learned_from(chosen)
     cells = misfit_by_cell(
-        chosen.encoder_, encoded, true, p, groups=number, learned_from=n_training
+        chosen.encoder_, encoded, true, p, groups=groups, learned_from=n_training
     )
     advised = advice(chosen, cells)
     if advised is not None:

@@ -18,7 +18,7 @@ from adacos.policies.misfit import misfit_by_cell
 from adacos.policies.nested import NestedCost, misfit_by_state, nested_cost
 from adacos.policies.sequence_policy import SequencePolicy, has_sets
 from adacos.tables.description import description_of
-from adacos.tables.weights import group_numbers
+from adacos.tables.weights import groups_or_copies
 from adacos.typing import Floats, Ints
 
 # Cells of a misfit that are kept.
@@ -86,7 +86,7 @@ def estimate_costs(
         said of where a model is wrong: the rows are others than those it is of.
     """
     true = np.searchsorted(policy.classes_, np.asarray(y))
-    number = None if groups is None else group_numbers(groups, len(true))
+    number = groups_or_copies(groups, policy._encode(X), true.astype(np.float64))
     compared, chosen = [], policy.chosen
     honest = None
     own = None
@@ -94,7 +94,7 @@ def estimate_costs(
     fitted = policy if policy.chooses or policy.unwrapped is not policy else chosen
     if nested or _is_better_nested(fitted, len(true)):
         again = fitted if nested else _with_fewer_folds(fitted)
-        honest = nested_cost(again, X, y, groups=groups, sample_weight=sample_weight)
+        honest = nested_cost(again, X, y, groups=number, sample_weight=sample_weight)
         compared.append(CostEstimate(f"{_OWN}, nested cross-validation", honest.mean, honest.error))
         own = honest.realised
     else:

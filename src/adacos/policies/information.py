@@ -27,6 +27,8 @@ from adacos.typing import Floats, Ints
 _SUMMED = (np.arange(1000) + 0.5) / 1000
 # Draws by which behaviours as they are are compared: they need no decisions.
 _COMPARED = 10_000
+# Part of a cost by which two sums may differ.
+_ROUNDING = 1e-12
 # Samples of the rows, and the quantiles of them that are an interval of 95%.
 _SAMPLES, _INTERVAL = 400, (0.025, 0.975)
 # Standard errors within which a difference is not shown.
@@ -122,9 +124,11 @@ def compare_in_expectation(every: Alternatives, seed: int) -> tuple[ComparedPoli
 
 
 def _cheapest_shares(at_expected: Floats, slope: Floats, away: Floats) -> Floats:
-    """Share of the draws at which each behaviour costs least."""
-    least = (at_expected + away @ slope.T).argmin(axis=1)
-    return np.bincount(least, minlength=len(at_expected)) / len(away)
+    """Share of the draws at which each behaviour costs least; those that cost the same share it."""
+    cost = at_expected + away @ slope.T
+    # Behaviours that differ by rounding only cost the same.
+    least = cost <= cost.min(axis=1, keepdims=True) + _ROUNDING * np.abs(cost).max()
+    return np.asarray((least / least.sum(axis=1, keepdims=True)).mean(axis=0))
 
 
 def _interval_over_rows(

@@ -35,7 +35,7 @@ def check_with_classes(policy: BasePolicy) -> None:
 def check_in_place_of_cost(policy: BasePolicy) -> None:
     """Refuse what needs the false-negative cost where a target recall takes its place."""
     refuse_false_negative_cost(policy.costs)
-    if policy.sequence != "group_lasso":
+    if policy.sequence not in ("auto", "group_lasso"):
         raise InvalidInputError(
             "sequence",
             "must be 'group_lasso' with a target recall",

@@ -24,7 +24,7 @@ from adacos.kernels.threads import one_blas_thread
 from adacos.models.additive import FAMILIES
 from adacos.models.basis import MOST_SPLINES
 from adacos.models.large_fits import PreparedRows, prepare_rows
-from adacos.models.monotone import directions_of
+from adacos.models.monotone import directions, directions_of
 from adacos.models.progress import listening, print_progress
 from adacos.models.sequence_model import SequenceModel, build_sequence_model
 from adacos.models.shifted import shifted_model
@@ -46,7 +46,7 @@ from adacos.policies.deprecated_recall import (
     with_aim_as_given,
 )
 from adacos.policies.many_classes import check_in_place_of_cost, check_with_classes
-from adacos.policies.orders import cheaper_sequence
+from adacos.policies.orders import BY_ALL_COSTS, SEQUENCES, cheaper_sequence, warn_of_both
 from adacos.policies.recall import RECALL_CONSTRAINTS, Reached, RecallAim, check_aim, hold_out
 from adacos.policies.recall_estimate import estimated
 from adacos.policies.sharing import check_shareable
@@ -73,11 +73,12 @@ class SequencePolicy(BasePolicy):
 
     Parameters
     ----------
-    sequence : {"group_lasso", "forward", "both"}, default="group_lasso"
-        How the sets are found: by order of entry into a cost-weighted group lasso, greedily by
-        cross-validated total cost (which needs both misclassification costs), or, with "both", the
-        group lasso unless this policy costs less along the other, out of fold and beyond a
-        standard error; see `adacos.policies.orders`.
+    sequence : {"group_lasso", "forward", "auto"}, default="group_lasso"
+        How the sets are found: by order of entry into a cost-weighted group lasso, or greedily by
+        cross-validated total cost (which needs both misclassification costs). "auto" takes the
+        group lasso unless forward selection makes this policy cheaper, out of fold and beyond a
+        standard error. It tries that only where other one or two covariates for every row cost less
+        than those with which the group lasso begins, and never with a target recall.
     n_splines : int, default=10
         Number of cubic B-splines per numeric covariate; fewer, but four at least, where there
         would be more than 256 columns and more columns than rows, or with more than 40 numeric
@@ -158,13 +159,14 @@ class SequencePolicy(BasePolicy):
     """
 
     constraints: ClassVar[Constraints] = {
-        "sequence": one_of("group_lasso", "forward", "both"),
+        "sequence": one_of("auto", *SEQUENCES, "both"),
         "n_splines": whole(4, MOST_SPLINES),
         "strengths": one_of(*FAMILIES),
         "cv": folds,
         "random_state": whole(0),
         "n_jobs": jobs,
         "verbose": whole(0),
+        "monotonic_cst": directions,
         **BUDGET_CONSTRAINTS,
         **{name: if_given(rule) for name, rule in RECALL_CONSTRAINTS.items()},
     }
@@ -291,7 +293,7 @@ class SequencePolicy(BasePolicy):
             the conditional densities.
         sample_weight : array-like of shape (n_rows,), default=None
             How often each row counts, in the models and in the cross-validated costs: weight 2 is
-            the row twice, 0 ignores it. It cannot be combined with `sequence="both"`.
+            the row twice, 0 ignores it.
         groups : array-like of shape (n_rows,), default=None
             The patient, site or other group of each row. Rows of a group are on one side of every
             split. Without it, rows that look like copies of each other are groups, with a warning.
@@ -341,7 +343,7 @@ class SequencePolicy(BasePolicy):
         )
         fits = replace(fits, table=(X, y, training.groups))
         self._rows = training.encoded
-        self._set_fits = fits if self.sequence != "group_lasso" else None
+        self._set_fits = fits if self.sequence in BY_ALL_COSTS else None
         self._finish_fit(self._build(fits))
         warn_of_unspent(self, "budget")
         self._complete_fit(fits, unlabeled)
@@ -385,11 +387,11 @@ class SequencePolicy(BasePolicy):
     ) -> tuple[Any, Any, Floats, Ints, Ints | None]:
         """Rows of positive weight with their classes, weights, folds and groups."""
         confidence = self.recall_aim.recall_confidence
-        if confidence is not None or self.sequence == "both":
+        if confidence is not None:
             raise InvalidInputError(
-                "sequence" if confidence is None else "recall_confidence",
+                "recall_confidence",
                 "cannot be combined with sample_weight or given splits",
-                self.sequence if confidence is None else confidence,
+                confidence,
                 "Leave one of them out; calibrate(X, y, confidence=...) certifies afterwards.",
             )
         return weighed_rows(self, X, y, sample_weight, groups, self.cv, self.random_state)
@@ -398,8 +400,9 @@ class SequencePolicy(BasePolicy):
         """Become fitted with the sequence model of another fitted policy.
 
         Policies that differ only in misclassification costs, or in kind, share one fit this way.
-        With a forward sequence, which depends on the misclassification costs, it is the models of
-        the sets that are shared: the sequence is found again for these costs.
+        The order of the sets is taken over, by "auto" too. With `sequence="forward"`, which depends
+        on the misclassification costs, it is the models of the sets that are shared: the sequence
+        is found again for these costs.
 
         Parameters
         ----------
@@ -432,7 +435,7 @@ class SequencePolicy(BasePolicy):
         check_with_classes(self)
         model = fitted.model_
         self._set_fits, self._rows, self.sequence_ = None, fitted._rows, fitted.sequence_
-        if self.sequence != "group_lasso":
+        if self.sequence in BY_ALL_COSTS:
             self._set_fits = fitted._set_fits
             if self._set_fits is None:
                 raise InvalidInputError(
@@ -468,7 +471,7 @@ class SequencePolicy(BasePolicy):
         self.sequence_ = self.sequence
         listener = listening(partial(print_progress, self)) if self.verbose else nullcontext()
         with listener:
-            if self.sequence == "both":
+            if self.sequence not in SEQUENCES:
                 self.sequence_, model = cheaper_sequence(self, fits)
                 return model
             return build_sequence_model(fits, self.cost_table_, self.sequence, self.budget)
@@ -479,6 +482,8 @@ class SequencePolicy(BasePolicy):
         aim = self.recall_aim
         check_aim(aim)
         check_budgets(self)
+        if self.sequence == "both":
+            warn_of_both()
         # What a recall by name excludes depends on how many classes there are.
         if aim.target_recall is not None and not isinstance(aim.target_recall, Mapping):
             check_in_place_of_cost(self)

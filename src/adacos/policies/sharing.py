@@ -10,6 +10,7 @@ import numpy as np
 
 from adacos.costs import Costs
 from adacos.exceptions import InvalidInputError
+from adacos.policies.orders import BY_ALL_COSTS
 
 if TYPE_CHECKING:
     from adacos.policies.sequence_policy import SequencePolicy
@@ -36,6 +37,8 @@ def check_shareable(policy: SequencePolicy, fitted: Any) -> None:
     kept = ("sequence", "n_splines", "strengths", "cv", "random_state", "budget", "monotonic_cst")
     for name in kept:
         own, other = getattr(policy, name), getattr(fitted, name)
+        if name == "sequence" and own == fitted.sequence_:
+            continue
         if not (_same(own, defaults[name]) or _same(own, other)):
             raise InvalidInputError(
                 name,
@@ -46,7 +49,7 @@ def check_shareable(policy: SequencePolicy, fitted: Any) -> None:
     costs = (policy.costs or Costs()).bind(fitted.encoder_.names, len(fitted.classes_))
     covariates = costs.covariates
     fitted_with = fitted.cost_table_.covariates
-    if policy.sequence == "group_lasso" and not np.array_equal(covariates, fitted_with):
+    if policy.sequence not in BY_ALL_COSTS and not np.array_equal(covariates, fitted_with):
         k = int(np.flatnonzero(covariates != fitted_with)[0])
         raise InvalidInputError(
             "costs",

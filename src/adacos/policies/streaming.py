@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -105,8 +106,10 @@ def _fit_streamed(
         unlabeled=unlabeled,
     )
     policy.training_rows_, policy._rows, policy._set_fits = rows.digests, rows.kept, None
-    policy._finish_fit(policy._build(rows.fits))
-    policy._complete_fit(rows.fits, unlabeled)
+    kept = slice(None) if rows.fits.kept is None else rows.fits.kept
+    fits = replace(rows.fits, table=(None, None, None if number is None else number[kept]))
+    policy._finish_fit(policy._build(fits))
+    policy._complete_fit(fits, unlabeled)
     return policy
 
 
@@ -129,7 +132,6 @@ def _refuse(policy: SequencePolicy) -> None:
     """What needs the rows themselves, or another fit."""
     aim = policy.recall_aim
     wrong = [
-        ("sequence", "must be 'group_lasso' or 'forward'", policy.sequence == "both"),
         ("recall_confidence", "must be None", aim.recall_confidence is not None),
         ("monotonic_cst", "must be None", policy.monotonic_cst is not None),
         ("cv", "must be a number of folds", not isinstance(policy.cv, Integral)),

@@ -42,6 +42,7 @@ from adacos.policies.certificate import (
 from adacos.policies.fitting import fit_in_groups
 from adacos.policies.many_classes import check_many_classes, recalls_by_class
 from adacos.policies.nested import nested_cost
+from adacos.policies.orders import BY_ALL_COSTS
 from adacos.policies.recall import (
     RECALL_CONSTRAINTS,
     Part,
@@ -271,7 +272,7 @@ class TargetRecallClassifier(PolicyAround):
     @property
     def _selects_by_both(self) -> bool:
         """Whether both errors have a cost, and forward selection weighs them."""
-        return states_false_negative(self.policy.costs) and self.policy.sequence != "group_lasso"
+        return states_false_negative(self.policy.costs) and self.policy.sequence in BY_ALL_COSTS
 
     @property
     def recall_aim(self) -> RecallAim:

@@ -17,31 +17,37 @@ from adacos.registry.tables import (
 # needs the cost of a false negative, which a target recall replaces.
 _LASSO: dict[str, Any] = {"family": "group lasso", "recall": True}
 _FORWARD: dict[str, Any] = {"family": "forward", "effort": 10.0}
-_BOTH: dict[str, Any] = {"family": "both", "effort": 12.0}
+_IN_ORDER = {"sequence": "group_lasso"}
 register_policy(
     "adacos",
     "adacos.policies.adacos:AdaCOSClassifier",
     variants=(
-        Variant("AdaCOS (group lasso)", **_LASSO, look=("vermillion", "o", "-")),
+        Variant("AdaCOS (group lasso)", _IN_ORDER, **_LASSO, look=("vermillion", "o", "-")),
         Variant(
             "AdaCOS (forward)", {"sequence": "forward"}, **_FORWARD, look=("vermillion", "D", "--")
         ),
-        Variant("AdaCOS (both)", {"sequence": "both"}, **_BOTH, look=("vermillion", "*", ":")),
+        Variant(
+            "AdaCOS (auto)",
+            {"sequence": "auto"},
+            recall=True,
+            effort=2.0,
+            look=("vermillion", "*", ":"),
+        ),
         Variant(
             "AdaCOS dynamic (group lasso)",
-            {"lookahead": "dynamic"},
+            {"lookahead": "dynamic", **_IN_ORDER},
             **_LASSO,
             look=("grey", "v", "--"),
         ),
         Variant(
             "AdaCOS coherent (group lasso)",
-            {"lookahead": "coherent"},
+            {"lookahead": "coherent", **_IN_ORDER},
             **_LASSO,
             look=("grey", "s", ":"),
         ),
         Variant(
             "AdaCOS as published (group lasso)",
-            {"lookahead": "paper"},
+            {"lookahead": "paper", **_IN_ORDER},
             **_LASSO,
             look=("grey", "o", "-"),
         ),
@@ -76,15 +82,14 @@ register_policy(
     "cos",
     "adacos.policies.cos:COSClassifier",
     variants=(
-        Variant("COS (group lasso)", **_LASSO, look=("blue", "s", "-")),
+        Variant("COS (group lasso)", _IN_ORDER, **_LASSO, look=("blue", "s", "-")),
         Variant("COS (forward)", {"sequence": "forward"}, **_FORWARD, look=("blue", "P", "--")),
-        Variant("COS (both)", {"sequence": "both"}, **_BOTH, look=("blue", "X", ":")),
     ),
 )
 register_policy(
     "full",
     "adacos.policies.full_model:FullModelClassifier",
-    variants=(Variant("Full Model", **_LASSO, look=("green", "^", "-")),),
+    variants=(Variant("Full Model", _IN_ORDER, **_LASSO, look=("green", "^", "-")),),
 )
 register_policy(
     "protocol",

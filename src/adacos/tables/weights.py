@@ -182,12 +182,17 @@ def group_numbers(groups: Any, n_rows: int) -> Ints:
     return np.asarray(np.unique(column, return_inverse=True)[1], dtype=np.intp)
 
 
+def groups_or_copies(groups: Any, encoded: Floats, labels: Floats) -> Ints | None:
+    """Number of the group of each row: as given, or rows that look like copies of each other."""
+    return copies(encoded, labels) if groups is None else group_numbers(groups, len(labels))
+
+
 def groups_of(groups: Any, encoded: Floats, labels: Floats, *, split: bool = True) -> Ints | None:
     """The groups given, or those of rows that look like copies of each other, with a warning.
 
     `split` if groups of every class are to be on both sides of a split, for which one is too few.
     """
-    found = copies(encoded, labels) if groups is None else group_numbers(groups, len(labels))
+    found = groups_or_copies(groups, encoded, labels)
     alone = found is not None and [k for k in np.unique(labels) if not np.ptp(found[labels == k])]
     if split and alone and groups is not None:
         raise InvalidInputError(
