@@ -95,6 +95,19 @@ def test_what_is_demanded_is_not_said_to_save(fitted) -> None:  # type: ignore[n
             assert step.explanation.because == f"Asked in any case, whatever it is worth: {name}."
 
 
+def test_what_is_free_and_what_is_demanded_are_asked_together() -> None:
+    X, y, prices, *_ = load_pima(zeros="missing")
+    prices = {name: 0.0 if name == "Age" else prices[name] for name in ("Age", "BMI", "Glucose")}
+    costs = Costs(prices, false_positive=100, false_negative=500)
+    policy = AdaCOSClassifier(costs, cv=2, strengths="common").fit(X[list(prices)], y)
+    for case in (policy.consultation(must=["BMI"]), policy.restrict(must=["BMI"]).consultation()):
+        step = case.next()
+        assert isinstance(step, Acquire)
+        assert step.covariates == ("Age", "BMI")
+        assert step.explanation.best_plan is None
+        assert step.explanation.because == "Asked in any case, whatever it is worth: BMI."
+
+
 def test_open_questions_are_ranked(fitted) -> None:  # type: ignore[no-untyped-def]
     policy, _ = fitted
     case = policy.consultation(known={"Age": 30.0}, never=["Pregnancies"])

@@ -155,8 +155,8 @@ class Consultation:
             acquired = np.flatnonzero(current.ordered).tolist()
             reasons = replace(reasons, plans=(), flips=(), because=WAITING)
         self._plans = reasons.plans
-        planned = np.ravel(advised.decision.covariates).tolist()[: len(acquired)]
-        if acquired != planned and self._must[acquired].any():
+        own = np.ravel(advised.decision.covariates)[:1].tolist()
+        if acquired != own and self._must[acquired].any():
             asked = [self._said.label(self._encoder.names[k]) for k in acquired if self._must[k]]
             reasons = asked_in_any_case(reasons, asked)
         log_odds, rule = advised.log_odds, decider.rule
