@@ -14,6 +14,12 @@ from adacos.cli import app as cli
 from adacos.tables.columns import ColumnTable
 
 
+@pytest.fixture(autouse=True)
+def unwritten_figures(monkeypatch):
+    """Figures of a report are drawn, not laid out as SVG: that is half of its time."""
+    monkeypatch.setattr("adacos.report.figures._svg", lambda figure: b"<svg/>")
+
+
 @pytest.fixture
 def run(monkeypatch, capsys):
     """Run the command line in this process; returns exit code, output and errors."""

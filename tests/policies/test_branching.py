@@ -87,13 +87,13 @@ def test_a_row_without_the_covariate_of_a_branch_continues_as_adacos() -> None:
 def test_rows_without_the_covariate_of_a_second_branch_keep_a_mean_budget() -> None:
     """They walk sets that no model without them was made of."""
     rng = np.random.default_rng(0)
-    X = rng.integers(0, 2, size=(1500, 7)).astype(float)
+    X = rng.integers(0, 2, size=(800, 7)).astype(float)
     left, right = np.where(X[:, 4], X[:, 5], X[:, 6]), np.where(X[:, 1], X[:, 2], X[:, 3])
-    y = rng.random(1500) < np.where(np.where(X[:, 0], right, left), 0.95, 0.05)
-    X[rng.random(1500) < 0.3, 1] = np.nan
-    X[rng.random(1500) < 0.3, 4] = np.nan
+    y = rng.random(800) < np.where(np.where(X[:, 0], right, left), 0.95, 0.05)
+    X[rng.random(800) < 0.3, 1] = np.nan
+    X[rng.random(800) < 0.3, 4] = np.nan
     costs = Costs([1.0] * 7, false_positive=50, false_negative=50)
-    policy = BranchingClassifier(costs, cv=5, strengths="common", mean_budget=3.0).fit(X, y)
+    policy = BranchingClassifier(costs, cv=3, strengths="common", mean_budget=3.0).fit(X, y)
     assert len(policy.nodes_) > 3
     assert policy.mean_spent_ <= 3.0
 

@@ -223,9 +223,8 @@ def _parts(n: int) -> list[slice]:
 
 def _found(plan: FillPlan, block: Block, rows: slice) -> list[RowGaps]:
     """Conditional moments of what is missing of some rows of a block."""
-    pairs = zip(plan.scores, block.codes, strict=True)
+    joint, pairs = plan.joint, zip(plan.scores, block.codes, strict=True)
     scores = np.hstack([table.take(code[rows], axis=0) for table, code in pairs])
-    joint = plan.joint
     filled, found = conditional_normal(scores, ~np.isnan(scores), joint.mean, joint.covariance)
     return [RowGaps.of(filled, own) for own in found]
 
