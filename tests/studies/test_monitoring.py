@@ -203,7 +203,7 @@ def is_called_lower(one: Year, promised: float, delays: tuple[float, float], see
     return False
 
 
-@pytest.mark.parametrize("years", [10, pytest.param(1000, marks=pytest.mark.study)])
+@pytest.mark.parametrize("years", [10, pytest.param(300, marks=pytest.mark.study)])
 def test_outcomes_that_arrive_late_are_no_change(years: int) -> None:
     """Of negatives after 60 days in the mean, of positives after 5, at the recall promised."""
     called = sum(
