@@ -4,7 +4,7 @@
 
 AdaCOS is fitted on four fifths of Pima and of Heart, and `sensitivity` runs on the last fifth with
 all its defaults: every cost by half of it either way, ranges to a millionth, 50 draws, a map.
-Processor time, median of three; the claim is that all of it takes less than ten fits.
+Processor time, median of three; the aim is that all of it takes less than ten fits.
 """
 
 from __future__ import annotations

@@ -125,10 +125,10 @@ def compare_in_expectation(every: Alternatives, seed: int) -> tuple[ComparedPoli
 
 def _cheapest_shares(at_expected: Floats, slope: Floats, away: Floats) -> Floats:
     """Share of the draws at which each behaviour costs least; those that cost the same share it."""
-    cost = at_expected + away @ slope.T
+    cost = at_expected[:, None] + slope @ away.T
     # Behaviours that differ by rounding only cost the same.
-    least = cost <= cost.min(axis=1, keepdims=True) + _ROUNDING * np.abs(cost).max()
-    return np.asarray((least / least.sum(axis=1, keepdims=True)).mean(axis=0))
+    least = cost <= cost.min(axis=0) + _ROUNDING * np.abs(cost).max()
+    return np.asarray((least / least.sum(axis=0)).mean(axis=1))
 
 
 def _interval_over_rows(
