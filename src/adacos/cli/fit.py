@@ -188,7 +188,11 @@ def fit(
     ] = None,
     nested: Annotated[
         bool,
-        typer.Option("--nested", help="Estimate the cost by nested 5-fold cross-validation."),
+        typer.Option(
+            "--nested",
+            help="Estimate the cost by nested 5-fold cross-validation: everything is chosen again "
+            "without each fold.",
+        ),
     ] = False,
     description: Annotated[
         Path | None,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 
@@ -111,6 +112,8 @@ def _unlike_training(policy: BasePolicy, X: Any) -> Iterator[Suspicion]:
             first = np.unique(values)[:_MOST_NAMED].tolist()
             such = listed(v if isinstance(v, str) else f"{v:g}" for v in first)
             named.append(f"{encoder.names[k]} ({len(values):,} rows, such as {such})")
+            if kind == "unknown_category" and _lost_zeros(values, encoder.categories[k]):
+                named[-1] += ", codes of training without their leading zeros; read them as text"
         more = len(covariates) - len(named)
         also = f" and {more} more covariates" if more else ""
         yield Suspicion(
@@ -118,6 +121,12 @@ def _unlike_training(policy: BasePolicy, X: Any) -> Iterator[Suspicion]:
             tuple(encoder.names[k] for k in covariates),
             f"{', '.join(named)}{also}: {rule}.",
         )
+
+
+def _lost_zeros(values: NDArray[Any], levels: Sequence[str]) -> bool:
+    """Whether values are categories but for zeros at the front, which reading as numbers loses."""
+    bare = {level.lstrip("0") for level in levels if level.startswith("0")}
+    return all(str(value).removesuffix(".0") in bare for value in np.unique(values))
 
 
 def _misfit(

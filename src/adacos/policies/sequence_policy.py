@@ -94,7 +94,8 @@ class SequencePolicy(BasePolicy):
         What a row may pay for covariates at most; None for any amount. Panels count, and sets
         beyond it are not weighed. Covariates that can be paid together are asked first.
     mean_budget : float, default=None
-        What rows may pay for covariates on average; None for any amount.
+        What rows may pay for covariates on average; None for any amount. Meant are rows like those
+        of training: where values are missing there, complete ones pay `mean_spent_complete_`.
     n_jobs : int, default=None
         Fits of one step of forward selection that run at the same time.
     verbose : int, default=0
