@@ -101,7 +101,7 @@ def test_the_costs_are_those_of_rows_that_models_did_not_see() -> None:
     policy = AutoPolicyClassifier(costs, cv=5, strengths="common").fit(X, y)
     found = {item.title: item for item in policy.compared_}
     assert list(found) == ["AdaCOS", "COS", "Planning", "Branching"]
-    plain = AdaCOSClassifier(costs, cv=5, strengths="common").fit(X, y)
+    plain = AdaCOSClassifier(costs, sequence="auto", cv=5, strengths="common").fit(X, y)
     for title, alone in (
         ("AdaCOS", plain),
         ("COS", COSClassifier(costs).from_model(plain)),

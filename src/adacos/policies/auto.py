@@ -65,7 +65,7 @@ class Candidate(NamedTuple):
     parameters: dict[str, Any]
 
 
-ADACOS = Candidate("AdaCOS", AdaCOSClassifier, {})
+ADACOS = Candidate("AdaCOS", AdaCOSClassifier, {"sequence": "auto"})
 COS = Candidate("COS", COSClassifier, {})
 BRANCHING = Candidate("Branching", BranchingClassifier, {})
 PLANNING = Candidate("Planning", PlanningClassifier, {})

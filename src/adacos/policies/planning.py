@@ -69,8 +69,6 @@ from adacos.validation import Constraints, whole
 CAUTIONS = (1.0, 1.5, 2.5, 5.0, 1e6)
 # Standard errors by which more caution must lower the cost of rows left out.
 ERRORS = 1.0
-# How many larger plans are tried after the best one.
-PATIENCE = 2
 # Codes of a number by default.
 N_CODES = 14
 
@@ -357,20 +355,15 @@ class PlanningClassifier(BasePolicy):
         every = sizes_to_compare(order, *about, self.n_codes)
         if len(every) == 1:
             return every[0]
-        best, least, since = every[0], np.inf, 0
+        costs = []
         for planned in every:
             codes = codes_within(*about, planned, self.n_codes, ROUGH_STATES)
             each = [
                 self._deciders(Learned(one.mixture), codes, np.sort(planned)) for one in without
             ]
             held_out = self._realised([same[0] for same in each], without, rows)
-            cost = 0.0 if np.isnan(held_out).all() else float(np.nanmean(held_out))
-            since += 1
-            if cost < least:
-                best, least, since = planned, cost, 0
-            if since == PATIENCE:
-                break
-        return best
+            costs.append(0.0 if np.isnan(held_out).all() else float(np.nanmean(held_out)))
+        return every[int(np.argmin(costs))]
 
     def _pooled(
         self, mixture: TableMixture, members: list[Member], rows: FoldedRows, planned: Ints
