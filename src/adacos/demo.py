@@ -25,6 +25,8 @@ from adacos.tables.columns import ColumnTable
 
 FALSE_POSITIVE, FALSE_NEGATIVE = 100, 1000
 NAMES = ("AdaCOS", "COS", "Full Model")
+# What it costs to ask nothing and call everyone positive, the cheaper of the two answers here.
+NOTHING = "everyone positive"
 
 
 def main() -> None:
@@ -62,29 +64,33 @@ def fit(data: Dataset, patients: ColumnTable, rows: np.ndarray) -> AdaCOSClassif
 def compare(
     console: Console, data: Dataset, patients: ColumnTable, fitted: list[AdaCOSClassifier]
 ) -> None:
-    """Print costs and recall of AdaCOS, COS and Full Model, means over the five folds."""
+    """Print costs, recall and specificity of each policy, means over the five folds."""
     costs, folds = costs_of(data), paper_folds("pima")
-    numbers = np.zeros((len(NAMES), len(fitted), 4))
+    numbers = np.zeros((len(NAMES), len(fitted), 5))
     for number, adacos in enumerate(fitted):
         held_out = folds == number
         relatives = (COSClassifier(costs), FullModelClassifier(costs))
         for k, policy in enumerate([adacos, *(own.from_model(adacos) for own in relatives)]):
-            result = policy.acquire(patients[held_out])
+            result, true = policy.acquire(patients[held_out]), data.y[held_out]
             numbers[k, number] = (
-                total_cost(result, data.y[held_out], costs),
+                total_cost(result, true, costs),
                 result.cost.mean(),
                 result.acquired.sum(axis=1).mean(),
-                recall(result, data.y[held_out]),
+                recall(result, true),
+                np.mean(result.label[true == 0] == 0),
             )
+    false_alarms = [FALSE_POSITIVE * np.mean(data.y[folds == k] == 0) for k in range(len(fitted))]
+    nothing = [float(np.mean(false_alarms)), 0.0, 0.0, 1.0, 0.0]
     table = Table(
         title=f"Pima diabetes, {len(data.y)} patients, each held out once; mean per patient "
         f"(false positive {FALSE_POSITIVE:,}, false negative {FALSE_NEGATIVE:,})",
         title_justify="left",
     )
     table.add_column("policy")
-    for title in ("total cost", "covariate cost", "covariates acquired", "recall"):
+    for title in ("total cost", "covariate cost", "covariates acquired", "recall", "specificity"):
         table.add_column(title, justify="right")
-    for name, values in zip(NAMES, numbers.mean(axis=1).tolist(), strict=True):
+    every = zip((*NAMES, NOTHING), [*numbers.mean(axis=1).tolist(), nothing], strict=True)
+    for name, values in every:
         table.add_row(name, *(f"{value:.2f}" for value in values))
     console.print(table)
     log_cost = np.log(numbers[:, :, 0])
