@@ -66,6 +66,28 @@ def test_more_covariates_while_they_cost_codes() -> None:
     assert [len(planned) for planned in sizes_to_compare(np.arange(8), few, encoder, 14)] == [8]
 
 
+def test_covariates_of_which_none_pays_alone_are_ordered_by_what_they_say() -> None:
+    """Not by rounding: their plans cost the same, and differ in the last digit."""
+    X, y, encoder = table(800, 5, 2)
+    reading = Reading.fit(X, encoder)
+    folds = [stratified_folds(X, y.astype(float), 3, 0)]
+    rows = reading.statistics(X), y, np.ones(len(y)), folds
+    mixture = pooled(fit_members(reading, *rows, 2, 0)[0])
+    prices = np.array([1.0, 0.5, 2.0, 0.5, 1.0])
+    bound = Costs(prices.tolist(), false_positive=0.1, false_negative=0.1).bind(encoder.names, 2)
+    kept = np.array([4, 0, 1, 3])
+    order = order_by_value(
+        mixture, X, encoder, kept, lambda some: bound.only(np.isin(np.arange(5), some))
+    )
+    codes, says = even_codes(X, encoder, 3), []
+    for k in kept:
+        joint = mixture.joint_of_codes(codes, np.array([k]))
+        parts = [joint.sum(axis=0), joint.sum(axis=1), joint.ravel()]
+        of_codes, of_class, both = (-(p * np.log(p)).sum() for p in parts)
+        says.append((of_codes + of_class - both) / prices[k])
+    np.testing.assert_array_equal(order, kept[np.argsort(says)[::-1]])
+
+
 def test_covariates_are_ordered_by_what_they_are_worth_in_a_plan() -> None:
     """Each is the one with which the plan of those before it costs least, all looked at."""
     X, y, encoder = table(800, 5, 2)

@@ -33,6 +33,10 @@ FEW_VALUES = 4
 ROUGH_STATES = 100_000
 # States in plans by which covariates are ordered, and codes of a number there.
 _ORDERING_STATES, _ORDERING_CODES = 20_000, 3
+# Share of the cost below which a difference is that of rounding.
+_SAME = 1e-9
+# What a free covariate costs where something is divided by costs.
+_NOTHING = 1e-12
 # Codes of a number at least.
 LEAST_CODES = 2
 # A number is cut between its values, or between this number of quantiles where it has more.
@@ -151,13 +155,20 @@ def order_by_value(
 
     What a covariate was worth last says in which order they are looked at; nothing is looked at
     again that was worth less than another is now. Where plans become too large, the others follow
-    by what they were worth.
+    by what they were worth. Those that are worth the same, as where none pays alone, are in the
+    order of what they say about the class for their cost.
     """
     codes = even_codes(encoded, encoder, _ORDERING_CODES)
-    worth = dict.fromkeys(covariates.tolist(), np.inf)
+    inside = np.sort(covariates)
+    says = {
+        k: _information(mixture.joint_of_codes(codes, np.array([k]))) / max(price, _NOTHING)
+        for k, price in zip(inside.tolist(), costs_of(inside).covariates.tolist(), strict=True)
+    }
+    worth = dict.fromkeys(sorted(says, key=lambda one: -says[one]), np.inf)
     chosen: list[int] = []
     share = np.exp(mixture.log_weight) @ mixture.class_share
     cost, n_states = float((share @ costs_of(covariates).matrix).min()), 1
+    tolerance = _SAME * abs(cost)
     while worth:
         best, least = -1, np.inf
         for k in sorted(worth, key=lambda one: -worth[one]):
@@ -167,9 +178,10 @@ def order_by_value(
                 break
             planned = np.array(sorted([*chosen, k]), dtype=np.intp)
             after = tabulate(mixture.joint_of_codes(codes, planned), costs_of(planned))
-            if after.expected_cost < least:
+            if after.expected_cost < least - tolerance:
                 best, least = k, after.expected_cost
-            worth[k] = cost - after.expected_cost
+            less = cost - after.expected_cost
+            worth[k] = less if less > tolerance else 0.0
         if best < 0:
             break
         chosen.append(best)
@@ -177,6 +189,13 @@ def order_by_value(
         cost = least
         del worth[best]
     return np.array([*chosen, *sorted(worth, key=lambda one: -worth[one])], dtype=np.intp)
+
+
+def _information(joint: Floats) -> float:
+    """How much a code says about the class: their mutual information, from P(y, code)."""
+    apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0)
+    there = joint > 0
+    return float((joint[there] * np.log(joint[there] / apart[there])).sum())
 
 
 def loses_nothing(encoder: TableEncoder, encoded: Floats) -> bool:
