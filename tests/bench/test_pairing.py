@@ -121,7 +121,7 @@ def exchangeable(n, seed, moved=0.0):
 
 
 @pytest.mark.parametrize(
-    ("n", "moved", "worlds"),
+    ("n", "moved", "problems"),
     [
         (150, 0.0, 250),
         (300, 1.0, 250),
