@@ -7,7 +7,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from adacos import AdaCOSClassifier, load_pima
 from adacos.kernels.threads import one_blas_thread
-from adacos.policies import sequence_policy
+from adacos.policies import orders
 
 
 def blas_threads() -> set[int]:
@@ -33,13 +33,13 @@ def test_an_error_restores_the_setting_too():
 
 def test_fitting_has_one_thread_and_leaves_the_setting_alone(monkeypatch):
     seen = []
-    built = sequence_policy.build_sequence_model
+    built = orders.build_sequence_model
 
     def watched(*arguments):
         seen.append(blas_threads())
         return built(*arguments)
 
-    monkeypatch.setattr(sequence_policy, "build_sequence_model", watched)
+    monkeypatch.setattr(orders, "build_sequence_model", watched)
     X, y, *_ = load_pima(as_frame=False)
     policy = AdaCOSClassifier(cv=2, strengths="common").fit(X[:200], y[:200])
     policy.acquire(X[:5])

@@ -188,11 +188,7 @@ def fit(
     ] = None,
     nested: Annotated[
         bool,
-        typer.Option(
-            "--nested",
-            help="Estimate the cost by nested 5-fold cross-validation: everything is chosen again "
-            "without each fold.",
-        ),
+        typer.Option("--nested", help="Estimate the cost by choosing all again without each fold."),
     ] = False,
     description: Annotated[
         Path | None,

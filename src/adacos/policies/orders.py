@@ -35,12 +35,15 @@ BY_ALL_COSTS = ("forward", "both")
 _ERRORS = 1.0
 
 
-def cheaper_sequence(policy: SequencePolicy, fits: PreparedRows) -> tuple[str, SequenceModel]:
-    """The way in which a policy costs less, and its model.
+def cheapest_sequence(policy: SequencePolicy, fits: PreparedRows) -> tuple[str, SequenceModel]:
+    """The way in which a policy costs less, or the one that is asked for, and its model.
 
-    The group lasso is kept unless forward selection is cheaper beyond a standard error. A mean
-    budget is not counted: it is kept along the order that is taken.
+    Of two the group lasso is kept unless forward selection is cheaper beyond a standard error. A
+    mean budget is not counted: it is kept along the order that is taken.
     """
+    if policy.sequence in SEQUENCES:
+        asked = policy.sequence
+        return asked, build_sequence_model(fits, policy.cost_table_, asked, policy.budget)
     models, totals = {}, {}
     for way in SEQUENCES:
         models[way] = build_sequence_model(fits, policy.cost_table_, way, policy.budget)
@@ -81,11 +84,12 @@ def _is_above_error(less: Floats, fits: PreparedRows, rows: KeptRows) -> bool:
     return bool(np.average(less, weights=rows.weight) > _ERRORS * error)
 
 
-def warn_of_both() -> None:
-    """Say what compares two orders from now on."""
-    warnings.warn(
-        'sequence="both" is deprecated: sequence="auto" compares both orders where '
-        "it may pay. The next release refuses it.",
-        FutureWarning,
-        stacklevel=level_of_caller(),
-    )
+def warn_of_both(sequence: str) -> None:
+    """Say what compares two orders from now on, where "both" is asked for."""
+    if sequence == "both":
+        warnings.warn(
+            'sequence="both" is deprecated: sequence="auto" compares both orders where it may pay. '
+            "The next release refuses it.",
+            FutureWarning,
+            stacklevel=level_of_caller(),
+        )

@@ -26,7 +26,7 @@ from adacos.models.basis import MOST_SPLINES
 from adacos.models.large_fits import PreparedRows, prepare_rows
 from adacos.models.monotone import directions, directions_of
 from adacos.models.progress import listening, print_progress
-from adacos.models.sequence_model import SequenceModel, build_sequence_model
+from adacos.models.sequence_model import SequenceModel
 from adacos.models.shifted import shifted_model
 from adacos.policies.base import BasePolicy
 from adacos.policies.budgets import (
@@ -46,7 +46,7 @@ from adacos.policies.deprecated_recall import (
     with_aim_as_given,
 )
 from adacos.policies.many_classes import check_in_place_of_cost, check_with_classes
-from adacos.policies.orders import BY_ALL_COSTS, SEQUENCES, cheaper_sequence, warn_of_both
+from adacos.policies.orders import BY_ALL_COSTS, SEQUENCES, cheapest_sequence, warn_of_both
 from adacos.policies.recall import RECALL_CONSTRAINTS, Reached, RecallAim, check_aim, hold_out
 from adacos.policies.recall_estimate import estimated
 from adacos.policies.sharing import check_shareable
@@ -472,10 +472,8 @@ class SequencePolicy(BasePolicy):
         self.sequence_ = self.sequence
         listener = listening(partial(print_progress, self)) if self.verbose else nullcontext()
         with listener:
-            if self.sequence not in SEQUENCES:
-                self.sequence_, model = cheaper_sequence(self, fits)
-                return model
-            return build_sequence_model(fits, self.cost_table_, self.sequence, self.budget)
+            self.sequence_, model = cheapest_sequence(self, fits)
+        return model
 
     def _check_combinations(self) -> None:
         """Parameters that exclude each other."""
@@ -483,8 +481,7 @@ class SequencePolicy(BasePolicy):
         aim = self.recall_aim
         check_aim(aim)
         check_budgets(self)
-        if self.sequence == "both":
-            warn_of_both()
+        warn_of_both(self.sequence)
         # What a recall by name excludes depends on how many classes there are.
         if aim.target_recall is not None and not isinstance(aim.target_recall, Mapping):
             check_in_place_of_cost(self)
