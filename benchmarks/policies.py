@@ -34,7 +34,7 @@ POLICIES: dict[str, tuple[Any, dict[str, Any]]] = {
     "adacos": (AdaCOSClassifier, {}),
     "dynamic": (AdaCOSClassifier, {"lookahead": "dynamic"}),
     "forward": (AdaCOSClassifier, {"sequence": "forward"}),
-    "both": (AdaCOSClassifier, {"sequence": "both"}),
+    "auto-order": (AdaCOSClassifier, {"sequence": "auto"}),
     "branching": (BranchingClassifier, {}),
     "planning": (PlanningClassifier, {}),
     "auto": (AutoPolicyClassifier, {}),

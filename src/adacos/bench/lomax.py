@@ -128,9 +128,9 @@ class LomaxReport:
 
 def default_methods() -> list[str]:
     """AdaCOS, COS, the other policies of this library, STreeD and AACO."""
-    families = ("group lasso", "forward", "both", "Full Model")
+    families = ("group lasso", "forward", "Full Model")
     further = [m.name for m in METHODS.values() if not m.rival and m.family not in families]
-    shown = [name for name in ("AdaCOS (both)", *further, STREED, "AACO") if name in METHODS]
+    shown = [name for name in (*further, STREED, "AACO") if name in METHODS]
     return [ADACOS, COS, *shown]
 
 
