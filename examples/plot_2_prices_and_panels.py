@@ -14,8 +14,8 @@ from adacos import AdaCOSClassifier, Costs, load_heart
 X, y, prices, panels, *_ = load_heart()
 
 # %%
-# The heart data come with three panels. Each holds a cost that is contained in the price of every
-# member and is paid once.
+# The heart data come with three panels. Each holds a cost that is part of that of every member, and is
+# paid once.
 
 for name, (shared, members) in panels.items():
     print(f"{name}: {shared:g} is shared by {', '.join(members)}")

@@ -35,6 +35,7 @@ PYTHON_PAGES = (
     "docs/choosing.md",
     "docs/churn.md",
     "docs/howto-audit.md",
+    "docs/howto-export.md",
     "docs/index.md",
     "docs/howto-person.md",
     "docs/howto-protocol.md",
@@ -60,8 +61,10 @@ SHELL_PAGES = (
     "docs/choosing.md",
     "docs/evidence.md",
     "docs/howto-audit.md",
+    "docs/howto-export.md",
     "docs/howto-files.md",
     "docs/howto-monitor.md",
+    "docs/howto-person.md",
     "docs/howto-secure.md",
     "docs/install.md",
     "docs/howto-protocol.md",
@@ -72,6 +75,7 @@ SHELL_PAGES = (
     "docs/tutorial-clinician.md",
     "docs/tutorial-data-scientist.md",
     "docs/tutorial-operator.md",
+    "docs/uncertain-costs.md",
 )
 # A block of Python and, if one follows at once, the block of what it prints.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
@@ -80,7 +84,13 @@ FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```$(?:\n```\n(.*?)^```$)?", re.MULT
 # Commands whose options are checked only: they ask, do not end, take minutes, or need a service.
 PARSED = ("ask", "serve", "bench", "cases", "monitor")
 # Pages whose commands need files that nobody has here: their options are checked only.
-PARSED_PAGES = ("docs/howto-protocol.md", "docs/scale.md")
+PARSED_PAGES = (
+    "docs/howto-export.md",
+    "docs/howto-person.md",
+    "docs/howto-protocol.md",
+    "docs/scale.md",
+    "docs/uncertain-costs.md",
+)
 # Other programs that the pages call; tests/service/test_tutorial.py sends what `curl` does.
 FOREIGN = ("pip", "make", "curl", "export")
 # Others that are run.

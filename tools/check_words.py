@@ -112,12 +112,17 @@ def _texts_in_python(content: str, is_example: bool) -> Iterator[tuple[int, str]
             comment = (0, "")
 
 
+def _across_lines(pattern: str) -> str:
+    """A pattern whose words may be parted by the end of a line."""
+    return re.sub(r"(?<!\[) ", r"\\s+", pattern)
+
+
 def places(path: Path) -> list[str]:
     """Where a file has a banned word, and what is said instead."""
     found = []
     for line, text in texts(path):
         for pattern, instead in BANNED.items():
-            for match in re.finditer(pattern, text, re.IGNORECASE):
+            for match in re.finditer(_across_lines(pattern), text, re.IGNORECASE):
                 at = line + text.count("\n", 0, match.start())
                 name = path.relative_to(ROOT)
                 found.append(f"{name}:{at}: {match[0]!r}; say {instead}")

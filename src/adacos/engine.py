@@ -199,8 +199,8 @@ class AcquisitionResult:
         Returns
         -------
         pandas.DataFrame
-            Columns label, probability, cost, expected_cost, stage and acquired; of more than two
-            classes probability_0, probability_1, … in their order.
+            Columns label, probability, cost, expected_cost, stage and acquired; with three
+            or more classes probability_0, probability_1, … in their order.
 
         Raises
         ------

@@ -15,9 +15,19 @@ from adacos.tables.columns import ColumnTable
 
 
 @pytest.fixture(autouse=True)
-def unwritten_figures(monkeypatch):
-    """Figures of a report are drawn, not laid out as SVG: that is half of its time."""
+def unwritten_figures(request, monkeypatch):
+    """Figures of a report are drawn, not laid out as SVG: that is half of its time.
+
+    A test marked `usefixtures("written_figures")` has them whole.
+    """
+    if "written_figures" in request.fixturenames:
+        return
     monkeypatch.setattr("adacos.report.figures._svg", lambda figure: b"<svg/>")
+
+
+@pytest.fixture
+def written_figures():
+    """The report has its figures."""
 
 
 @pytest.fixture

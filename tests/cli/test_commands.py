@@ -17,6 +17,7 @@ from adacos.tables.description import read_description
 from tests.cli.conftest import read_rows
 
 
+@pytest.mark.usefixtures("written_figures")
 def test_from_export_to_decision(run, tmp_path):
     """The path of a new user: export, fit, info, ask, score, report."""
     assert run("datasets", "export", "heart", "--out", tmp_path)[0] == 0

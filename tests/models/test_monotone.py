@@ -204,9 +204,9 @@ def test_it_shares_fits_and_recalls(rows):
     [
         ({"Up": 1}, "Did you mean up"),
         ([1, 0], "one direction for each of 4 columns"),
-        ({"up": 2}, "must be -1, 0 or 1 for up"),
-        ({"up": True}, "must be -1, 0 or 1 for up"),
-        ({"up": "rising"}, "must be -1, 0 or 1 for up"),
+        ({"up": 2}, r"\['up'\]: must be -1, 0 or 1;"),
+        ({"up": True}, r"\['up'\]: must be -1, 0 or 1;"),
+        ({"up": "rising"}, r"\['up'\]: must be -1, 0 or 1;"),
         ({"word": 1}, "categories have no order"),
     ],
 )

@@ -103,6 +103,27 @@ def ends(cost: CostRange, which: str) -> list[tuple[float, int]]:
     return [(end, side) for end, side in ((low, -1), (high, 1)) if end is not None]
 
 
+def test_ends_are_those_of_refits() -> None:
+    """Just inside a range a fit at that cost asks as before, just outside it does not."""
+    (X, y), (new, true) = draw_rows(500, 0), draw_rows(60, 1)
+    policy = AdaCOSClassifier(COSTS, **QUICK).fit(X, y)
+    stated, tried = policy.acquire(new).order, 0
+    for cost in sensitivity(policy, new, true, draws=0, grid=0).costs:
+        for end, side in ends(cost, "questions"):
+            for sign in (-1, 1):
+                amount = end + sign * side * 1.01e-6 * cost.stated
+                prices, errors = [1.0, 2.0, 3.0, 4.0], {"false_positive": 50, "false_negative": 80}
+                if cost.name in errors:
+                    errors[cost.name] = amount
+                else:
+                    prices[int(cost.name[1:])] = amount
+                again = AdaCOSClassifier(Costs(prices, **errors), **QUICK).fit(X, y)
+                assert again.sets_ == policy.sets_
+                assert np.array_equal(again.acquire(new).order, stated) == (sign < 0)
+                tried += 1
+    assert tried >= 8
+
+
 @pytest.mark.parametrize(
     ("kind", "missing"),
     [(AdaCOSClassifier, False), (AdaCOSClassifier, True), (COSClassifier, False)],

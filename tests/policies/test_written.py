@@ -36,6 +36,12 @@ def test_a_plan_that_is_drawn_whole_is_followed_to_the_row() -> None:
     np.testing.assert_array_equal(found.label, expected.label)
     np.testing.assert_array_equal(found.order, expected.order)
     np.testing.assert_allclose(found.cost, expected.cost)
+    # Edited by hand, one answer changes, and with it the rows that come there.
+    text = protocol.text.replace("if x1 = 0: 0", "if x1 = 0: 1")
+    assert text != protocol.text
+    changed = ProtocolClassifier(costs, protocol=text).fit(X, y).predict(new)
+    there = (new[:, 0] == 0) & (new[:, 1] == 0)
+    np.testing.assert_array_equal(changed, np.where(there, 1, expected.label))
 
 
 def test_branches_are_asked_as_written_and_may_be_edited() -> None:

@@ -100,7 +100,7 @@ def test_text_to_protocol_to_text() -> None:
         ("if TSH > 3 & x > 1: a\nb", r"line 1, column 12: .*Did you mean and"),
         ("if TSH => 3: a\nb", r"line 1, column 8: .*Did you mean >="),
         ("if TSH > 3\n    a\nb", r"line 1, column 11: must have ':'"),
-        ("if TSH > 3: a", r"line 1, column 13: every way .* must end with an answer"),
+        ("if TSH > 3: a", r"line 1, column 13: every path .* must end with an answer"),
         ("a\nb", r"line 2, column 1: is never reached"),
         ("if TSH > 3: a\nelse if x > 1: b\nc", r"line 2, column 1: .*Did you mean elif"),
         ("if TSH: a\nb", r"line 1, column 7: must compare TSH with a value"),

@@ -370,7 +370,7 @@ def test_every_amount_has_its_currency_and_every_covariate_its_label(heart, tmp_
     adacos.describe(described, tmp_path / "d.toml")
     write_report(described, data.X, data.y, tmp_path / "r.html", "Report")
     text = readable((tmp_path / "r.html").read_text())
-    amounts = re.findall(r"(±\s)?(?<![\d.])(-?\d+\.\d\d)(?![\d.])(\s*(?:times|[A-Z%]*))", text)
+    amounts = re.findall(r"([±×]\s)?(?<![\d.])(-?\d+\.\d\d)(?![\d.])(\s*(?:times|[A-Z%]*))", text)
     assert len(amounts) > 50
     # The curve of budgets counts covariate costs so many times.
     units = ("CAD", "times")

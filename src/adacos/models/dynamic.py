@@ -265,9 +265,14 @@ def _freed(mean: Floats, sd: Floats, freedom: Floats, grid: Floats, accuracy: Ac
     place = np.clip(place, 0.0, len(grid) - 1.000001)
     left = place.astype(np.intp)
     share = place - left
-    sets = np.arange(len(freedom))[:, None]
-    low, high = freedom[sets, left], freedom[sets, left + 1]
-    return np.asarray((low + share * (high - low)) @ accuracy.masses)
+    left += len(grid) * np.arange(len(freedom))[:, None]
+    every = freedom.ravel()
+    low, between = every.take(left), every.take(left + 1)
+    # In place: with many sets these are the largest arrays of all.
+    between -= low
+    between *= share
+    between += low
+    return np.asarray(between @ accuracy.masses)
 
 
 def _typical_sd(model: SequenceModel, i: int) -> Floats:

@@ -37,7 +37,7 @@ def directions(name: str, value: Any) -> None:
     named = value.items() if isinstance(value, Mapping) else enumerate(value)
     for place, direction in named:
         if isinstance(direction, bool) or direction not in (-1, 0, 1):
-            rule = f"must be -1, 0 or 1 for {place}"
+            rule = "must be -1, 0 or 1"
             raise InvalidInputError(f"{name}[{place!r}]", rule, direction, _REMEDY)
 
 

@@ -68,21 +68,30 @@ class Nearness:
         self.count = np.bincount(self.cell, weight)
         self.squared = np.bincount(self.cell, weight**2)
         self.center = np.bincount(self.cell, weight * self.rank[number]) / self.count
-        self._grid = np.empty(0)
-        self._near = tuple(self._kernel(self.center, width) for width in WIDTHS)
+        self._grid: Floats | None = None
+        self._near: tuple[tuple[Floats, Floats, Floats], ...] = ()
+        own = [self._kernel(self.center, width) for width in WIDTHS]
+        self._own = tuple((near, near**2) for near in own)
 
-    def to(self, grid: Floats) -> tuple[Floats, ...]:
-        """How near each cell is to every cell and then to every log-odds of a grid, by width."""
-        if not np.array_equal(grid, self._grid):
-            points, cells = np.interp(grid, self.levels, self.rank), len(self.center)
-            self._near = tuple(
-                np.concatenate([near[:cells], self._kernel(points, width)])
-                for near, width in zip(self._near, WIDTHS, strict=True)
-            )
-            self._grid = grid
+    def to(self, grid: Floats) -> tuple[tuple[Floats, Floats, Floats], ...]:
+        """How near each cell is to every cell and then to every log-odds of a grid, by width.
+
+        With it the sums of what is near, and the number of rows that these are worth.
+        """
+        if self._grid is None or not np.array_equal(grid, self._grid):
+            points, found = np.interp(grid, self.levels, self.rank), []
+            for (own, square), width in zip(self._own, WIDTHS, strict=True):
+                new = self._kernel(points, width)
+                near = np.concatenate([own, new])
+                size = np.asarray(near @ self.count, dtype=np.float64)
+                n_rows = size**2 / (np.concatenate([square, new**2]) @ self.squared)
+                found.append((near, size, n_rows))
+            self._near, self._grid = tuple(found), grid
         return self._near
 
     def _kernel(self, points: Floats, width: float) -> Floats:
+        if width == np.inf:
+            return np.ones((len(points), len(self.center)))
         return np.exp(-0.5 * ((points[:, None] - self.center) / width) ** 2)
 
 
@@ -152,11 +161,9 @@ def beyond_noise(near: Nearness, values: Floats, at: Floats, max_error: float) -
     total = np.bincount(cell, weight * values)
     squares = np.bincount(cell, weight * values**2)
     found = np.zeros(len(count) + len(at))
-    for kernel in near.to(at):
-        size = kernel @ count
+    for kernel, size, n_rows in near.to(at):
         mean = kernel @ total / size
         spread = np.maximum(kernel @ squares / size - mean**2, 0.0)
-        n_rows = size**2 / (kernel**2 @ near.squared)
         noise = LIMIT**2 * spread / np.maximum(n_rows - 1, 1e-9) + (max_error / n_rows) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
             part = np.where(mean**2 > noise, mean * (1 - noise / mean**2), 0.0)

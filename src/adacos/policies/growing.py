@@ -333,8 +333,8 @@ def _category_cuts(data: GrowingData, k: int, rows: Bools, weight: Floats) -> li
 
     The interactions of the categories with the columns of the other covariates have a score under
     the additive model of the leaf; its first principal component puts the categories in an order,
-    which is cut near the quantiles of the rows. It looks at the labels of all rows, of those left
-    out too: among few categories there is little to choose from.
+    which is cut near the quantiles of the rows. It looks at the labels of all rows, of the fold
+    that a model does not see too: among few categories there is little to choose from.
     """
     indicators = np.where(rows[:, None], data.encoded[:, data.encoder.source == k], 0.0)
     indicators = np.nan_to_num(indicators)

@@ -459,7 +459,7 @@ def refuse_training_rows(trained_on: RowDigests, encoded: Floats) -> None:
             "calibration rows must not be rows that the policy was trained on: on these it errs "
             "less than on new ones, and the certificate would promise too much",
             f"{found} of {len(encoded)} rows that are equal to training rows",
-            "Pass other rows, or let fit set some aside (recall_confidence). If the rows are new "
+            "Pass other rows, or let fit keep some for it (recall_confidence). If the rows are new "
             "and only look alike, pass allow_training_rows=True.",
         )
 

@@ -160,8 +160,8 @@ class TargetRecallClassifier(PolicyAround):
     recall_estimate_ : float or dict of class to float
         Recall on the rows that the threshold or the surcharges were chosen on.
     stopped_ : StoppedRows
-        Of more than two, the rows by which surcharges are found, where they stopped: those set
-        aside, or with a confidence the training rows, each by a fit without its fold.
+        With three or more classes, the rows by which surcharges are found, where they stopped:
+        calibration rows, or with a confidence the training rows, each by a fit without its fold.
     training_rows_ : RowDigests
         Salted digests of the training rows, by which `calibrate` knows them again.
     certificate_ : RecallCertificate or ClassRecallCertificate
