@@ -249,8 +249,8 @@ def _blocks(
     bound = "on average over rows" if options.kind == "mean" else "for each row at most"
     yield Text(
         f"{dataset_title(options.dataset)}, {options.folds} folds of the paper: what the held-out "
-        f"rows pay for covariates and what their errors cost, where a budget is given {bound}. Each "
-        f"error costs {costs.matrix[0, 1]:.2f}. Means per row ± standard error."
+        f"rows pay for covariates and what their errors cost, where a budget is given {bound}. "
+        f"Each error costs {costs.matrix[0, 1]:.2f}. Means per row ± standard error."
     )
     try:
         check_matplotlib()
