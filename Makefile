@@ -44,8 +44,9 @@ lint: $(VENV)/.dev
 	$(BIN)/python tools/check_docstrings.py
 	$(BIN)/python tools/check_words.py
 
-# The site under build/docs: examples executed, a warning or a broken link is an error.
-docs: $(VENV)/.docs
+# The site under build/docs: examples and blocks executed, outputs compared; a warning or a broken link is an error.
+docs: $(VENV)/.dev $(VENV)/.docs
+	$(BIN)/python -m pytest -n $(JOBS) tests/test_docs.py tests/service/test_tutorial.py
 	$(BIN)/python -m sphinx -W --keep-going -d build/doctrees docs build/docs
 	$(BIN)/python tools/check_links.py build/docs
 

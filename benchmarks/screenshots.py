@@ -36,38 +36,33 @@ adacos report model.adacos --data held_out.csv --target y --out report.html
 ANSWERS = ("why", "34", "")
 
 
-def fitted(folder: Path) -> dict[str, Path]:
-    """The model of the tutorials, and one with a certificate; zeros are missing values."""
+def certified(folder: Path) -> Path:
+    """The model of the tutorial for operators; zeros are missing values."""
     data = adacos.load_pima(zeros="missing")
-    by_cost = Costs(data.prices, false_positive=100, false_negative=1000, panels=data.panels)
-    by_recall = Costs(data.prices, false_positive=100, panels=data.panels)
-    models = {
-        "costs": AdaCOSClassifier(by_cost),
-        "recall": TargetRecallClassifier(
-            AdaCOSClassifier(by_recall), target_recall=0.85, recall_confidence=0.9
-        ),
-    }
-    for name, model in models.items():
-        adacos.describe(model.fit(data.X, data.y), DESCRIPTIONS)
-        adacos.save(model, folder / f"{name}.adacos")
-    return {name: folder / f"{name}.adacos" for name in models}
+    costs = Costs(data.prices, false_positive=100, panels=data.panels)
+    policy = AdaCOSClassifier(costs)
+    model = TargetRecallClassifier(policy, target_recall=0.85, recall_confidence=0.9)
+    adacos.describe(model.fit(data.X, data.y), DESCRIPTIONS)
+    adacos.save(model, folder / "certified.adacos")
+    return folder / "certified.adacos"
 
 
 def page(browser: Browser, folder: Path, temporary: Path) -> None:
-    models = fitted(temporary)
+    log = ("--case-log", f"sqlite:///{temporary}/cases.db")
     for width, (across, down) in WIDTHS.items():
         view = browser.new_page(viewport={"width": across, "height": down})
-        with served(models["costs"]) as url:
-            view.goto(url)
-            view.locator("#start-form").wait_for()
-            view.screenshot(path=folder / f"page-start-{width}.png", full_page=True)
-            start(view, {"Age": "24"})
-            view.screenshot(path=folder / f"page-question-{width}.png", full_page=True)
-        with served(models["recall"], "--case-log", f"sqlite:///{temporary}/cases.db") as url:
-            view.goto(url)
-            start(view)
-            finish(view)
-            view.screenshot(path=folder / f"page-decision-{width}.png", full_page=True)
+        for name, model, options, known in (
+            ("page", temporary / "model.adacos", (), {"Age": "24"}),
+            ("operator", certified(temporary), log, {}),
+        ):
+            with served(model, *options) as url:
+                view.goto(url)
+                view.locator("#start-form").wait_for()
+                view.screenshot(path=folder / f"{name}-start-{width}.png", full_page=True)
+                start(view, known)
+                view.screenshot(path=folder / f"{name}-question-{width}.png", full_page=True)
+                finish(view)
+                view.screenshot(path=folder / f"{name}-decision-{width}.png", full_page=True)
 
 
 def report(browser: Browser, folder: Path, temporary: Path) -> None:
@@ -124,9 +119,8 @@ def main(folder: Path, *parts: str) -> None:
     drawing = {"page": page, "report": report, "ask": ask}
     with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
         temporary = Path(name)
-        if not parts or {"report", "ask"} & set(parts):
-            environment = {**os.environ, "PYTHON": sys.executable, "WORDS": str(DESCRIPTIONS)}
-            subprocess.run(["bash", "-ec", TUTORIAL], cwd=name, env=environment, check=True)
+        environment = {**os.environ, "PYTHON": sys.executable, "WORDS": str(DESCRIPTIONS)}
+        subprocess.run(["bash", "-ec", TUTORIAL], cwd=name, env=environment, check=True)
         browser = driver.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
         )
